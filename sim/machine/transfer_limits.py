@@ -7,7 +7,8 @@ of the limits behind it depends on which of them it fills:
   states as ``carried``, or its nominal rate: a pair that fills no link says nothing of links;
 - the home, or the miss slots of the node's cores, hold a pair that nearly fills them;
 - what remains is held by the lines that its initiator has under way (Little's law), as many as
-  the node's pair with most; a pair with fewer has a limit of its own.
+  the node's pair with most; a pair with fewer, or that its link or home alone would let draw more
+  than was measured, has a limit of its own.
 """
 
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from .link_traffic import LINE_BYTES, LinkTraffic
 FULL = 0.85  # of what a link or a home can do: whole sockets leave so much unused over QPI and UPI
 SLOTS_FULL = 0.95
 SAME_LINES = 0.95  # of the most lines under way: held by their number
+AS_SHARED = 0.98  # of what links and the home can do: not slower than these
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,13 @@ def held_pairs(traffic: LinkTraffic, slots: Floats, home_Bps: Floats, pairs: Flo
     by_slots = lines >= SLOTS_FULL * slots[:, None]
     best_Bps = _best_over(traffic, np.where(by_slots, np.nan, pairs))
     filled = best_Bps >= FULL * raw
-    by_home = pairs >= FULL * np.where(np.isnan(home_Bps), np.inf, home_Bps)
     link_Bps = _carried(raw, carried, best_Bps, filled)
-    explained = by_slots | by_home | _fill_links(traffic, pairs, link_Bps)
+    shared_Bps = np.fmin(_link_bound_Bps(traffic, link_Bps), home_Bps)
+    explained = by_slots | (pairs >= FULL * shared_Bps)
     most = lines.max(axis=1)
     by_number = (most > 0) & ~explained[np.arange(len(lines)), lines.argmax(axis=1)]
-    alone = ~explained & ~(by_number[:, None] & (lines >= SAME_LINES * most[:, None]))
-    return Held(by_slots, filled, by_number, alone & np.isfinite(pairs))
+    same = by_slots | (by_number[:, None] & (lines >= SAME_LINES * most[:, None]))
+    return Held(by_slots, filled, by_number, ~same & (pairs < AS_SHARED * shared_Bps))
 
 
 def transfer_limits(
@@ -164,16 +166,17 @@ def _best_over(traffic: LinkTraffic, pairs: Floats) -> Floats:
     return np.asarray(count * [wire[kinds == kind].max() for kind in kinds])
 
 
-def _fill_links(traffic: LinkTraffic, pairs: Floats, link_Bps: Floats) -> Flags:
-    """(n, n) whether a pair alone fills a link on its way."""
-    found = np.zeros(pairs.shape, dtype=bool)
+def _link_bound_Bps(traffic: LinkTraffic, link_Bps: Floats) -> Floats:
+    """(n, n) what the slowest link between two nodes carries of a pair alone; infinite where there
+    is none."""
+    found = np.full(traffic.others.shape, np.inf)
     if not traffic.machine.links:
         return found
     count = np.repeat([link.count for link in traffic.machine.links], 2)
     each = (LINE_BYTES + traffic.link_header_bytes) / LINE_BYTES / count / link_Bps
     for slowest in np.unique(each):
         crossed = traffic.machine.routes.route_sums((each >= slowest).astype(np.float64)) > 0
-        found |= crossed & (pairs * slowest >= FULL)
+        found[crossed] = 1.0 / slowest
     return found
 
 
