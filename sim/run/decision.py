@@ -38,7 +38,7 @@ def decision(
         what the model may be wrong by: ``facts_interval``), and
         what it comes from (``causes``); ``share``: the probability that the other does more,
         and ``equal``: that both differ by less than ``EQUAL``; ``regret``: of choosing the first
-        and of choosing the other, in parts of the first's throughput; ``measure``: what would
+        and of choosing the other, in parts of what the better one does; ``measure``: what would
         lower that most if it were known (``name``, ``setting``), and by what part (``share``), or
         None. None of all this where nothing is known of the difference.
     """
@@ -59,7 +59,8 @@ def decision(
     found = drawn_ones[..., np.newaxis] * factors[:, np.newaxis]
     more = found / factor - 1.0
     causes += [MODEL] if factors.size > 1 else []
-    regret = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
+    losses = [float(np.maximum(more, 0.0).mean()), float(np.maximum(-more, 0.0).mean())]
+    better = 1.0 + losses[0]  # of each draw, in parts of the first
     return {
         "operation": operation,
         "ratio": ratio,
@@ -69,11 +70,16 @@ def decision(
         "causes": causes,
         "share": float(((more > 0.0) + 0.5 * (more == 0.0)).mean()),
         "equal": float((abs(drawn_ones - 1.0) <= EQUAL).mean()),
-        "regret": regret,
+        "regret": [loss / better for loss in losses],
         "measure": measure_first(
-            doubts_in(first) | doubts_in(other), facts[np.newaxis] - 1.0, chance, min(regret)
+            doubts_in(first) | doubts_in(other), facts[np.newaxis] - 1.0, chance, min(losses)
         ),
     }
+
+
+def level_errors(record: Record, operation: str, but_source: str | None = None) -> Floats:
+    """(POINTS,) what such predictions may be off by, as logarithms."""
+    return np.log(known_error(class_of(record, operation), but_source).factors)
 
 
 def ratio_errors(record: Record, operation: str | None, but_source: str | None = None) -> Floats:
@@ -84,20 +90,35 @@ def ratio_errors(record: Record, operation: str | None, but_source: str | None =
 def _model_factors(first: Record, other: Record, operation: str, but_source: str | None) -> Floats:
     """(1 or DRAWS, POINTS) by what the model's ratio may be off, each of two predictions as far as
     ``limited``; 1 of what was run exactly, and of one scenario. Of a prediction and what it
-    predicts, what the model's level may be.
+    predicts, what the model's level may be. What one system can do is off by the same for any
+    number of arrivals.
     """
     uncertain = [record for record in (first, other) if record.uncertainty]
     alike = first.scenario_hash == other.scenario_hash
     if predicts(first, other) and uncertain:
-        errors = np.log(known_error(class_of(uncertain[0], operation), but_source).factors)
+        errors = level_errors(uncertain[0], operation, but_source)
     elif alike or len(uncertain) < 2 or not uncertain[0].uncertainty.get("model"):
         return np.ones((1, 1))
     else:
         errors = 0.5 * ratio_errors(first, operation, but_source)
     ends = ((first, -errors), (other, errors))
+    if _one_system(first, other):
+        errors = level_errors(first, operation, but_source)
+        ends = ((first, errors), (other, errors))
     path = ("throughput", operation)
-    own, its = (limited(one, path, np.exp(part * bool(one.uncertainty))) for one, part in ends)
+    # Of what was measured there is no error.
+    own, its = (limited(one, path, np.exp(of if one.uncertainty else 0.0 * of)) for one, of in ends)
     return its / own
+
+
+def _one_system(first: Record, other: Record) -> bool:
+    """Whether both are predictions of open clients that differ in nothing else."""
+    but_clients = [
+        {**one.settings, "workload": {**one.settings.get("workload", {}), "clients": None}}
+        for one in (first, other)
+        if "offer" in one.uncertainty
+    ]
+    return len(but_clients) == 2 and but_clients[0] == but_clients[1]
 
 
 def doubts_in(record: Record) -> dict[str, Mapping[str, Any]]:

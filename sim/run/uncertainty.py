@@ -43,12 +43,13 @@ LEVEL = 0.9
 DRAWS = 32
 POINTS = 100  # at equal probabilities, for the distribution of chance
 TRIED, NAMED = 6, 2
-NOTICED = 0.005
+NOTICED = 0.01
 MEAN = "mean"  # of a latency
 BEHIND = (
     "in {} of {} draws of facts and assumptions more arrives than can be done: then latencies have "
     "no mean, and here no interval"
 )
+LEFT_OUT = "{} of {} draws of facts and assumptions cannot be run, and are left out: {}"
 ARRIVALS: Place = ("workload", "clients", "arrival_rate")
 KEPT_UP, TOO_MANY = 0.95, "1e12/s"  # of the offer: the rest is chance, and how a run begins
 
@@ -69,14 +70,18 @@ def with_uncertainty(
         doubts = doubts_of(scenario)
         parts = parts_drawn(doubts, DRAWS)
         drawn = [merged(doubts, row) for row in parts]
-        shifts = _shifts(record, scenario, drawn, progress)
+        played, warnings = _played(scenario, drawn, progress)
+        parts, drawn = parts[played], [drawn[k] for k in played]
+        shifts, unlike = _shifts(record, scenario, drawn)
         decisive = _most(scenario, doubts, parts, shifts) if most and doubts else []
         if behind := max((int(np.isnan(shift).sum()) for shift in shifts.values()), default=0):
-            record = replace(record, warnings=(*record.warnings, BEHIND.format(behind, DRAWS)))
+            warnings += (BEHIND.format(behind, DRAWS),)
             shifts = {at: shift for at, shift in shifts.items() if not np.isnan(shift).any()}
+        record = replace(record, warnings=(*record.warnings, *warnings))
         record = replace(record, uncertainty=_offer(record, scenario, drawn, shifts))
     errors = {path: error_of(record, scenario, path) for path in shifts}
     intervals = {at: interval_of(record, at, of, errors[at].factors) for at, of in shifts.items()}
+    intervals |= {at: bounds(values) for at, values in unlike.items()}
     return replace(
         record,
         uncertainty={
@@ -227,30 +232,55 @@ def _offer(
     return {"offer": (found / np.maximum(done, 1e-9)).tolist()}
 
 
+def _played(
+    scenario: Scenario, drawn: Sequence[Variant], progress: Progress
+) -> tuple[list[int], tuple[str, ...]]:
+    """(DRAWS,) the draw that stands for each, itself where it can be predicted: of others, which
+    contradict themselves or cannot be run, others are taken, and a warning says why.
+    """
+    predictor, possible, reason = predictor_of(scenario), list[int](), ""
+    for k, draw in enumerate(drawn):
+        try:
+            predicted(predictor, draw)
+            possible.append(k)
+        except (InputError, DescriptionError) as failure:
+            reason = reason or str(failure)
+        progress((k + 1) / DRAWS)
+    if not reason:
+        return possible, ()
+    left = iter(possible * DRAWS)
+    played = [k if k in possible else next(left, k) for k in range(DRAWS)]
+    return played, (LEFT_OUT.format(DRAWS - len(possible), DRAWS, reason),)
+
+
 def _shifts(
-    record: Record, scenario: Scenario, drawn: Sequence[Variant], progress: Progress
-) -> dict[Path, Floats]:
-    """(DRAWS,) by what each draw of the doubts multiplies each figure. A draw that contradicts
-    itself, or that the scenario cannot run with, leaves it as it is; NaN where latencies of open
-    clients have no mean.
+    record: Record, scenario: Scenario, drawn: Sequence[Variant]
+) -> tuple[dict[Path, Floats], dict[Path, Floats]]:
+    """(DRAWS,) by what each draw of the doubts multiplies each figure, NaN where latencies of open
+    clients have no mean; and the values (DRAWS,) of those figures that are 0 without them.
     """
     shifts = {path: np.ones(DRAWS) for path, _ in figures_of(record)}
-    predictor = predictor_of(scenario)
+    predictor, unlike = predictor_of(scenario), dict[Path, Floats]()
     waits = [path for path in shifts if path[0] == "latency_ns"]
     if scenario.workload.description.clients.kind == "closed":
         waits = []  # rates tell theirs
     for path in waits:
         if figure_of(predictor.own, path) is None:
             del shifts[path]
-    for k, draw in enumerate(drawn):
-        with suppress(InputError, DescriptionError):
-            found = predicted(predictor, draw)
-            for path, shift in shifts.items():
+    with suppress(InputError, DescriptionError):  # none can be run
+        moments = [predicted(predictor, draw) for draw in drawn]
+        for path in list(shifts):
+            if figure_of(predictor.own, path) == 0.0:
+                values = np.array([figure_of(moment, path) or 0.0 for moment in moments])
+                if values.any():
+                    unlike[path] = values
+                    del shifts[path]
+                continue
+            for k, found in enumerate(moments):
                 endless = path in waits and figure_of(found, path) is None
                 change = np.nan if endless else _change(path, predictor.own, found)
-                shift[k] += predictor.relative(change)
-        progress((k + 1) / DRAWS)
-    return shifts
+                shifts[path][k] += predictor.relative(change)
+    return shifts, unlike
 
 
 def _change(path: Path, own: Moment, found: Moment) -> float:
