@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..sim.run.record import Record
-    from ..sim.studies.regret import Choice
+    from ..sim.studies.regret import UnderDoubt
 
 SURE = 0.995  # beyond it, a probability is said as more than 99%
 # Words for probabilities from each on (Mastrandrea et al., Guidance Note of the IPCC, 2010).
@@ -98,16 +98,25 @@ def regret_texts(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [f"{costs}.", *([] if sure else [measure_text(row["measure"])])]
 
 
-def best_texts(choices: Sequence[Choice], measure: Mapping[str, Any] | None) -> list[str]:
-    """Which run of a study to choose under doubt, how sure that is, and what would settle it."""
-    if len(choices) < 2:
+def best_texts(doubt: UnderDoubt) -> list[str]:
+    """Which run of a study to choose under doubt, how sure that and each constraint is, and what
+    would settle it."""
+    choices, measure = doubt.choices, doubt.measure
+    if not choices:
         return []
     best = choices[0]
+    holds = [
+        f"Point {best.point} holds {text} with a probability of {held:.0%}."
+        for text, held in doubt.holds.items()
+        if held < SURE
+    ]
+    if len(choices) < 2:
+        return holds
     share = best.probability
     sure = "more than 99%" if share >= SURE else f"{share:.0%}"
     word = next((f"is {word}" for least, word in LIKELY if share >= least), "may be")
     said = f"Under doubt, point {best.point} {word} the best of {len(choices)} ({sure})"
-    texts = [f"{said}. Expected loss by choosing it: {_percent(best.regret)}."]
+    texts = [f"{said}. Expected loss by choosing it: {_percent(best.regret)}.", *holds]
     return texts if share >= SURE else [*texts, measure_text(measure)]
 
 

@@ -165,7 +165,7 @@ def _answer(results: Results, doubt: UnderDoubt) -> str:
             for constraint in study.constraints
         ]
         text += f". There {'; '.join(margins)}" if margins else ""
-    return " ".join([*best_texts(doubt.choices, doubt.measure), f"{text}."])
+    return " ".join([*best_texts(doubt), f"{text}."])
 
 
 def _shown(results: Results) -> list[int]:

@@ -94,6 +94,7 @@ def run_study_file(
             _status(study, folder, done)
             | {"best": _best(results, doubt), "unsettled": results.unsettled_points}
             | {"least_regret": [*map(asdict, doubt.choices)], "measure": doubt.measure}
+            | {"holds": doubt.holds}
         ),
         chain(
             _status_parts(study, folder, done),
@@ -289,7 +290,7 @@ def _choice_parts(doubt: UnderDoubt, regret: bool) -> Iterator[Part]:
             [str(one.point), f"{one.probability:.0%}", f"{one.regret:.1%}"] for one in doubt.choices
         ]
         yield table(("point", "is the best with", "expected regret"), rows)
-    yield from below([" ".join(best_texts(doubt.choices, doubt.measure))] if doubt.choices else [])
+    yield from below([" ".join(texts)] if (texts := best_texts(doubt)) else [])
 
 
 def _ranges(results: Results) -> list[list[str]]:

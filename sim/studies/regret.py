@@ -2,12 +2,12 @@
 
 A few runs are predicted again with the draws of all their doubts, which are the same where two have
 the same facts; and each is off by the model's error by itself. The regret of a choice is what the
-best of them is better by, on average. Bounds of constraints are taken as known. Facts of an event
-run are varied on the flow plane.
+best of them is better by, on average; runs that break a constraint as predicted are no choice, and
+how probably the chosen one holds each is told. Facts of an event run are varied on the flow plane.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,11 +48,16 @@ class Doubted:
     path: tuple[str, ...] = ("throughput",)
 
     @property
-    def interval(self) -> list[float]:
-        """Between what the figure lies, at ``LEVEL``."""
+    def values(self) -> Floats:
+        """What the figure may be: all draws of facts, of chance and of the model's error."""
         drawn = self.value * np.add.outer(self.facts, self.chance)
         factors = limited(self.record, self.path, self.factors)
-        return bounds(drawn[..., np.newaxis] * factors[:, np.newaxis])
+        return np.asarray(drawn[..., np.newaxis] * factors[:, np.newaxis])
+
+    @property
+    def interval(self) -> list[float]:
+        """Between what the figure lies, at ``LEVEL``."""
+        return bounds(self.values)
 
     @property
     def drawn(self) -> Floats:
@@ -83,14 +88,16 @@ class Choice:
 @dataclass(frozen=True)
 class UnderDoubt:
     """Some runs of a study under doubt: figures named ``of`` with ``intervals`` by point, which to
-    choose, the least expected regret first, and what to ``measure`` before (``decision``). Without
-    an objective that is in doubt, only intervals of the main figure.
+    choose, the least expected regret first, what to ``measure`` before (``decision``), and how
+    probably the first choice ``holds`` each constraint. Without an objective that is in doubt, only
+    intervals of the main figure.
     """
 
     of: str = ""
     figures: Sequence[Doubted] = ()
     choices: Sequence[Choice] = ()
     measure: Mapping[str, Any] | None = None
+    holds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def intervals(self) -> dict[int, list[float]]:
@@ -114,7 +121,13 @@ def under_doubt(results: Results, count: int = SHOWN, quick: bool = True) -> Und
     more = (values - own) / own * (-1.0 if objective.least else 1.0)
     doubts = {stream: doubt for one in found for stream, doubt in doubts_in(one.record).items()}
     measure = measure_first(doubts, more, np.zeros(1), chosen[0].regret)
-    return UnderDoubt(objective.figure, found, chosen, measure)
+    rows = [row for row in rows_at(results, best) if row[POINT] == chosen[0].point]
+    holds = {
+        constraint.text: float((constraint.slack(one.values) >= 0.0).mean())
+        for constraint in results.study.constraints
+        for one in doubted(runs, rows, constraint.metric, quick=quick)
+    }
+    return UnderDoubt(objective.figure, found, chosen, measure, holds)
 
 
 def intervals_of(
