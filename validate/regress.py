@@ -30,13 +30,13 @@ from typing import Any, Literal
 from ..inputs.progress import Progress, part_of, silent
 from ..sim.planes.outcome import Outcome
 from ..sim.run.decision import decision
-from ..sim.run.real_planes import DRAWING_PLANES
-from ..sim.run.record import Record
+from ..sim.run.real_planes import DRAWING_PLANES, REAL
+from ..sim.run.record import Record, part_at
 from ..sim.run.replications import play_numbers, warm_up_of
 from ..sim.run.runner import maker_of, run_scenario
 from ..sim.run.scenario import Scenario
 from ..sim.run.statistics import Interval, Sample, difference, ratio
-from ..sim.run.uncertainty import with_uncertainty
+from ..sim.run.uncertainty import error_of, shift_of, values_of, with_uncertainty
 from .baseline import Entry, digests
 from .emulated import EmulatedRun
 from .metrics import Metric
@@ -199,7 +199,7 @@ def regress(
 
     ``entries``: the baseline of those that want one. ``update``: for a new baseline; each check
     runs all replications of the suite, and is held against its former entry, where there is one.
-    ``doubt``: also with what probability checks between two scenarios hold.
+    ``doubt``: also with what probability bounds and checks between two scenarios hold.
     ``sides``: what was run before, by which these checks may go too.
     """
     sides = Sides() if sides is None else sides
@@ -221,15 +221,23 @@ def regress(
 
 def probability_of(check: LoadedCheck) -> float | None:
     """That the throughput which a check is about is more than so many times its rival's, as
-    ``compare`` has it: both with the same draws of all that they lean on.
+    ``compare`` has it: both with the same draws of all that they lean on; or that a figure is on
+    the right side of a bound.
     """
-    first, other = check.other, check.scenario
-    if not isinstance(first, Scenario) or not isinstance(other, Scenario):
+    first, other, path = check.other, check.scenario, check.metric.path
+    if not isinstance(other, Scenario) or other.plane in REAL:
         return None
-    if check.metric.path[0] != "throughput" or not check.higher_is_better:
+    if check.bound is not None:
+        record = with_uncertainty(run_scenario(other), other)
+        if part_at(record.uncertainty, path) is None:
+            return None
+        errors = error_of(record, other, path).factors
+        away = values_of(record, path, shift_of(record, path), errors) - check.bound
+        return float((away >= 0.0 if check.higher_is_better else away <= 0.0).mean())
+    if not isinstance(first, Scenario) or path[0] != "throughput" or not check.higher_is_better:
         return None
     records = [with_uncertainty(run_scenario(side), side) for side in (first, other)]
-    found = decision(records[0], records[1], check.metric.path[1], factor=check.factor)
+    found = decision(records[0], records[1], path[1], factor=check.factor)
     return None if found is None else float(found["share"])
 
 

@@ -45,8 +45,8 @@ class Gate:
         bool,
         flag(
             "--doubt",
-            "Also the probability that a check between two scenarios holds, over uncertain "
-            "facts and what the model was wrong by so far.",
+            "Also the probability that a bound, or a check between two scenarios, holds, over "
+            "uncertain facts and what the model was wrong by so far.",
         ),
     ] = False
     junit: Annotated[Path | None, option("FILE", "Also write JUnit XML.")] = None

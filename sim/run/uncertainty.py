@@ -179,12 +179,17 @@ def error_of(record: Record, scenario: Scenario, path: Path) -> ModelError | Fit
 
 
 def interval_of(record: Record, path: Sequence[str], shift: Floats, factors: Floats) -> list[float]:
-    """Between what a figure lies at ``LEVEL``, of its shifts, of one more replication, and of what
-    the model may be wrong by.
+    """Between what a figure lies at ``LEVEL``."""
+    return bounds(values_of(record, path, shift, factors))
+
+
+def values_of(record: Record, path: Sequence[str], shift: Floats, factors: Floats) -> Floats:
+    """What a figure may be: of its shifts, of one more replication, and of what the model may be
+    wrong by.
     """
     value = part_at({path[0]: getattr(record, path[0])}, path)
     drawn = np.add.outer(value * shift, by_chance(record, path))
-    return bounds(drawn[..., np.newaxis] * limited(record, path, factors)[:, np.newaxis])
+    return np.asarray(drawn[..., np.newaxis] * limited(record, path, factors)[:, np.newaxis])
 
 
 def limited(record: Record, path: Sequence[str], factors: Floats) -> Floats:
