@@ -12,7 +12,7 @@ from ...machine.costs import LINE_BYTES, CostModel, Scales
 from ...planes.availability import cost_of_faults
 from ...planes.outcome import Gain, Outcome, Why
 from ...planes.plane import Command, Experiment, StartPhase
-from ...planes.why import GAIN_MIN, MORE, what_ifs
+from ...planes.why import GAIN_MIN, MORE, WORKERS, what_ifs
 from .commands import (
     SAMPLE_S,
     AccessPathObservation,
@@ -359,7 +359,9 @@ class TasksFlow:
         gains.sort(key=lambda gain: (-round(gain.gain_per_10pct, 3), gain.resource))
         binding = gains[0].resource
         if gains[0].gain_per_10pct < 0.01:  # several are full at a time, or none is
-            binding = " and ".join(self._full()[:FULL_NAMED]) or "what clients ask for"
+            busy = self.rates().running.sum() >= LINK_FULL * self._running.sum()
+            full = self._full()[:FULL_NAMED] or [WORKERS if busy else "what clients ask for"]
+            binding = " and ".join(full)
         return dict.fromkeys(self.queries, Why(binding, tuple(gains)))
 
     def _full(self) -> list[str]:

@@ -324,7 +324,7 @@ class Search:
         self.queues = self._settled_queues()
         if near is not None:
             self.queues.go_on(near.queueing)
-        self.copying = np.ones(kinds)  # of a task's time, that in which entries pass
+        self.passing = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
             found = self._queues(sharing.solve(count))
             step = found - running
@@ -338,7 +338,7 @@ class Search:
             running, last = running + part * step, step
             free, self.free = self.free, self._free(running)
             change = max(np.abs(step).max(initial=0.0), np.abs(self.free - free).max(initial=0.0))
-            count[:kinds] = running * self.copying
+            count[:kinds] = running * self.passing
             if turn and change <= enough:
                 break
         return sharing, count, running
@@ -369,9 +369,8 @@ class Search:
             chunk = np.minimum(copied.chunk[:kinds], each)
             chunks = np.ceil(each / chunk - 1e-9)
             more_s = copied.setup_s[:kinds] + chunks * copied.request_s[:kinds]
-            more_s = np.where(by_engine, more_s + least_s * chunk, 0.0)
-            self.copying = np.where(by_engine, entry_s * each / (self.task_s + more_s), 1.0)
-            self.task_s = self.task_s + more_s
+            self.task_s = self.task_s + np.where(by_engine, more_s + least_s * chunk, 0.0)
+        self.passing = entry_s * each / self.task_s
         local_s = self.task_s[: len(self.batches)]  # of each batch's tasks on its node
         if self.spread is not None:  # on average
             local_s = self._by_batch(self.shares_of_kinds * self.task_s)

@@ -126,7 +126,7 @@ def test_gain() -> None:
 @pytest.mark.parametrize(
     ("memory", "link", "message"),
     [
-        ("64 GB/s", "16 GB/s", r"pays for all of the tasks, which draw at most 2 GB/s each"),
+        ("64 GB/s", "16 GB/s", r"pays for all of the tasks, which draw at most 1\.99 GB/s each"),
         ("4 GB/s", "1 MB/s", r"pays for none of the tasks, which draw at least 0\.0879 GB/s each"),
     ],
 )
