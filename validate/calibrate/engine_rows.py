@@ -240,7 +240,7 @@ def run_of_row(
             "operation",
             f"scenario {whole.name} has no such operation",
             row.operation,
-            f"one of {', '.join(operations)}, or another --scenario",
+            f"one of {', '.join(operations)}, or another scenario",
         )
     lines = [
         f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
