@@ -100,7 +100,7 @@ class Inference:
     @cached_property
     def runs(self) -> Flags:
         """(N,) whether a draw can be run."""
-        return ~np.isnan(self.logs).all(1)
+        return np.asarray(~np.isnan(self.logs).all(1))
 
     @cached_property
     def effective(self) -> float:
@@ -162,14 +162,10 @@ def _scenario_of(row: EngineRow, wholes: dict[str, Scenario]) -> str:
 
 
 def _labels(rows: Sequence[EngineRow], scenarios: Sequence[str]) -> list[str]:
-    """What was measured in each row: with its scenario where there are several, and with the number
-    of the row where that is not enough.
-    """
+    """What was measured in each row, with its scenario and its number where others are alike."""
     several = len(set(scenarios)) > 1
-    found = [
-        f"{row.label} ({Path(name).stem})" if several else row.label
-        for row, name in zip(rows, scenarios, strict=True)
-    ]
+    of = [f" ({Path(name).stem})" if several else "" for name in scenarios]
+    found = [f"{row.label}{which}" for row, which in zip(rows, of, strict=True)]
     alike = Counter(found)
     return [f"{label} (row {k})" if alike[label] > 1 else label for k, label in enumerate(found, 1)]
 

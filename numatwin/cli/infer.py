@@ -66,7 +66,7 @@ def _parts(found: "Inference") -> Iterator[Part]:
     if rows := [_known(row) for row in hypotheses(found)]:
         yield table(("unknown", "before", "now, 90%"), rows, left=3)
     else:
-        yield "nothing is named as unknown, or set, and no fact is narrowed by what was measured"
+        yield "no condition is left unknown, and what was measured narrows no fact"
     yield ""
     shown = []
     for row in explained(found):

@@ -48,10 +48,9 @@ SPREADS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Doubt:
-    """One uncertain quantity; ``stream`` names its draws. ``choices``: where it is one of a few, as
-    likely as their ``weights`` say; ``named``: by the scenario, as unknown. ``others`` are as far
-    off as the ``assumption`` is, each within its own ends: instructions per cycle of all loops of a
-    query.
+    """One uncertain quantity; ``stream`` names its draws. ``choices``: of ``weights``, where it is
+    one of a few; ``named``: by the scenario, as unknown. ``others`` are as far off as the
+    ``assumption`` is, each within its own ends: instructions per cycle of all loops of a query.
     """
 
     assumption: Assumption

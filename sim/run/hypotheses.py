@@ -20,9 +20,7 @@ CHOICES_MAX = 100
 
 
 class Unknown(Strict):
-    """One of ``choices``, as likely as their ``weights`` say, or between two ends; a list alone
-    stands for choices.
-    """
+    """One of ``choices``, as likely as ``weights`` say, or between two ends; a list is choices."""
 
     choices: Annotated[tuple[Any, ...], Field(max_length=CHOICES_MAX)] = ()
     weights: tuple[Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)], ...] = ()

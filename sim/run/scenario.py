@@ -342,9 +342,7 @@ def _check_unknown(
 
 
 def _instead(path: str, description: ScenarioDescription) -> str:
-    """What may be unknown instead of ``path``, which no run draws; '' where one does, or where it
-    is no field.
-    """
+    """What may be unknown instead of ``path``, which is not drawn; '' where it is, or no field."""
     root, *inner = path.split(".")
     families = type(description.policies).model_fields
     if root in ("policy", "policies") and not inner and families:
