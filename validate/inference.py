@@ -8,6 +8,7 @@ by its prior over the mixture that it came from. What the model is wrong by is p
 likelihood (``posterior``).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from ..inputs import DescriptionError, InputError
 from ..inputs.fields import near
 from ..inputs.progress import Progress, silent
 from ..inputs.shared_work import SharedWork, shared
-from ..sim.kernel.arrays import Floats
+from ..sim.kernel.arrays import Flags, Floats
 from ..sim.run.assumptions import varied
 from ..sim.run.doubts import Doubt, doubts_of, merged
 from ..sim.run.model_error import THROUGHPUT, TRAFFIC, Class, kind_of
@@ -50,8 +51,9 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a run that was measured, or may be (``measured`` not a number). ``source``: what
-    numatwin knows of its predictions from there is no evidence here.
+    """A figure of a run that was measured, or may be (``measured`` not a number). ``run``: its row,
+    from 0, which is of ``scenario``. ``source``: what numatwin knows of its predictions from there
+    is no evidence here.
     """
 
     label: str
@@ -61,12 +63,14 @@ class Figure:
     measured: float
     spread: float
     source: str = ""
+    scenario: str = ""
 
 
 @dataclass(frozen=True)
 class Sample:
     """Draws of the unknowns: (N, D) normal ``scores``, (N, F) logarithms of all figures that they
-    predict, and the (N,) logarithm of how likely they were drawn.
+    predict (a row of NaN where they cannot be run, -inf where a figure is 0), and the (N,)
+    logarithm of how likely they were drawn.
     """
 
     scores: Floats
@@ -81,7 +85,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Inference:
-    """``weights`` (N,) of the draws of ``doubts``; ``logs`` (N, F) predictions of ``figures``."""
+    """``weights`` (N,) of the draws of ``doubts``; ``logs`` (N, F) predictions of ``figures``;
+    ``refusal``: why a draw cannot be run, the first of them, '' where all can.
+    """
 
     scenarios: tuple[str, ...]
     doubts: tuple[Doubt, ...]
@@ -89,6 +95,12 @@ class Inference:
     parts: Floats
     logs: Floats
     weights: Floats
+    refusal: str = ""
+
+    @cached_property
+    def runs(self) -> Flags:
+        """(N,) whether a draw can be run."""
+        return np.asarray(~np.isnan(self.logs).all(1))
 
     @cached_property
     def effective(self) -> float:
@@ -114,20 +126,21 @@ def infer(
         name: scenario_of_document(base, settings, machine=machine) for name, base in bases.items()
     }
     runs, figures = list[Scenario](), list[Figure]()
-    for row in load_rows(file, evidence=True):
-        name = _scenario_of(row, wholes)
+    rows = load_rows(file, evidence=True)
+    of_rows = [_scenario_of(row, wholes) for row in rows]
+    labels = _labels(rows, of_rows)
+    for row, name, label in zip(rows, of_rows, labels, strict=True):
         run = run_of_row(bases[name], settings, machine, wholes[name], row)
-        figures += _figures(row, run, len(runs))
+        figures += _figures(row, label, run, len(runs))
         runs.append(run)
     if all(np.isnan(figure.measured) for figure in figures):
         raise InputError("no figure was measured", str(file), expected="a throughput in a row")
     with shared(SharedWork()):
         problem = Problem(runs, figures, exact)
         sample = problem.sampled(progress)
-    weights = normalised(problem.log_weights(sample))
-    return Inference(
-        tuple(wholes), problem.doubts, tuple(figures), ndtr(sample.scores), sample.logs, weights
-    )
+    weights, parts = normalised(problem.log_weights(sample)), ndtr(sample.scores)
+    of_all = tuple(wholes), problem.doubts, tuple(figures)
+    return Inference(*of_all, parts, sample.logs, weights, problem.refusal)
 
 
 def _scenario_of(row: EngineRow, wholes: dict[str, Scenario]) -> str:
@@ -148,7 +161,16 @@ def _scenario_of(row: EngineRow, wholes: dict[str, Scenario]) -> str:
     return name
 
 
-def _figures(row: EngineRow, run: Scenario, index: int) -> list[Figure]:
+def _labels(rows: Sequence[EngineRow], scenarios: Sequence[str]) -> list[str]:
+    """What was measured in each row, with its scenario and its number where others are alike."""
+    several = len(set(scenarios)) > 1
+    of = [f" ({Path(name).stem})" if several else "" for name in scenarios]
+    found = [f"{row.label}{which}" for row, which in zip(rows, of, strict=True)]
+    alike = Counter(found)
+    return [f"{label} (row {k})" if alike[label] > 1 else label for k, label in enumerate(found, 1)]
+
+
+def _figures(row: EngineRow, label: str, run: Scenario, index: int) -> list[Figure]:
     """Its throughput and its traffic, measured or not."""
     spread = ASSUMED_SPREAD if row.spread is None else row.spread
     operation = run.settings["workload"]["operations"][row.operation]
@@ -158,14 +180,15 @@ def _figures(row: EngineRow, run: Scenario, index: int) -> list[Figure]:
     traffic = dict(row.traffic)
     found = [
         Figure(
-            row.label, index, ("throughput", row.operation),
-            Class(system, plane, kind, THROUGHPUT), row.throughput, spread, row.source,
+            label, index, ("throughput", row.operation),
+            Class(system, plane, kind, THROUGHPUT), row.throughput, spread, row.source, run.name,
         )
     ]  # fmt: skip
     return found + [
         Figure(
-            f"{row.label}: {column.replace('_', ' ')}", index, ("bandwidth_Bps", way),
+            f"{label}: {column.replace('_', ' ')}", index, ("bandwidth_Bps", way),
             Class(system, plane, kind, TRAFFIC), traffic.get(way, np.nan), spread, row.source,
+            run.name,
         )
         for column, way in WAYS.items()
     ]  # fmt: skip
@@ -189,10 +212,14 @@ class Problem:
         self.logs = np.log(measured[self.seen])
         self.spreads = np.array([figures[k].spread for k in self.seen.tolist()])
         self.classes = [(figures[k].of, figures[k].source) for k in self.seen.tolist()]
+        self.refusal = ""
+        for k in self.seen.tolist():
+            if figure_of(self.predictors[figures[k].run].own, figures[k].path) is None:
+                raise InputError(f"{figures[k].label}: measured, but no prediction tells it here")
 
     def predicted(self, parts: Floats) -> Floats:
-        """(F,) logarithms of all figures with each doubt at its of ``parts`` (D,); NaN where these
-        cannot be.
+        """(F,) logarithms of all figures with each doubt at its of ``parts`` (D,); all NaN where
+        these cannot be run, of which the first tells the ``refusal``.
         """
         logs = np.full(len(self.figures), np.nan)
         moments = []
@@ -201,11 +228,13 @@ class Problem:
         ):
             try:
                 moments.append(predictor(varied(run, merged(doubts, parts[columns]))))
-            except (InputError, DescriptionError):
+            except (InputError, DescriptionError) as failure:
+                self.refusal = self.refusal or f"{failure}"
                 return logs
         for k, figure in enumerate(self.figures):
             value = figure_of(moments[figure.run], figure.path)
-            logs[k] = np.log(value) if value else np.nan
+            if value is not None:
+                logs[k] = np.log(value) if value else -np.inf
         return logs
 
     def known(self, logs: Floats) -> list[tuple[Known, Floats]]:
@@ -216,12 +245,13 @@ class Problem:
             weights = EXACT if self.exact else error_weights(of, source)
             one = Known(of, self.logs[here], self.spreads[here], weights)
             predicted = logs[:, self.seen[here]]
-            found.append((one, np.nan_to_num(predicted, nan=99.0)))
+            found.append((one, np.nan_to_num(predicted, nan=99.0, neginf=-99.0)))
         return found
 
     def log_weights(self, sample: Sample) -> Floats:
-        """(N,) of the draws."""
+        """(N,) of the draws; those that cannot be run have none."""
         likelihood = log_likelihood(self.known(sample.logs), len(sample.logs))
+        likelihood[np.isnan(sample.logs).all(1)] = -np.inf
         return np.asarray(likelihood + sample.prior - sample.proposed)
 
     def sampled(self, tell: Progress) -> Sample:
@@ -236,6 +266,8 @@ class Problem:
             for k, row in enumerate(new):
                 logs = np.vstack([logs, self.predicted(ndtr(row))])
                 tell((len(logs) if k + 1 == DRAWS else len(logs) - 1) / DRAWS_MAX)
+            if np.isnan(logs).all():
+                raise InputError(f"none of {len(logs)} draws can be run, such as: {self.refusal}")
             each = [_log_density(scores, *one) for one in components]
             sample = Sample(scores, logs, logsumexp(each, axis=0) - np.log(len(each)))
             log_weights = self.log_weights(sample)
@@ -258,9 +290,11 @@ class Problem:
         weights = tempered(log_weights, 2.0 * len(self.doubts))
         root = np.sqrt(weights)[:, None]
         logs = sample.logs[:, self.seen]
-        good = np.isfinite(logs).all(1)
+        good = np.isfinite(logs).all(1) & (weights > 0.0)
+        if not good.any():
+            return np.zeros(len(self.doubts)), np.eye(len(self.doubts))
         inputs = np.column_stack([np.ones(len(logs)), sample.scores])
-        x, y = (root * inputs)[good], (root * np.nan_to_num(logs))[good]
+        x, y = (root * inputs)[good], root[good] * logs[good]
         ridge = np.eye(x.shape[1]) * float(weights[good].sum()) * 1e-2
         ridge[0, 0] = 0.0
         slopes = np.linalg.solve(x.T @ x + ridge, x.T @ y)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ..validate.inferred import Remaining
 
 NEXT_SHOWN = 3
+COLUMNS = (
+    "What was measured, a run a row, in columns: operation, throughput; also memory_traffic and "
+    "link_traffic (with their unit: 17.8 GB/s), spread, threads, nodes, keys, scenario, machine, "
+    "source, and any field by its path, such as system.page_size."
+)
 
 
 def infer(
@@ -26,7 +31,7 @@ def infer(
             autocompletion=bundled_scenarios,
         ),
     ],
-    source: Annotated[Path, option("RUNS.csv", "What was measured, a run a row.", "--from")],
+    source: Annotated[Path, option("RUNS.csv", COLUMNS, "--from")],
     machine: OtherMachine = None,
     set_: Settings = None,
     exact: Annotated[bool, flag("--exact", "Take the model to be right to a percent.")] = False,
@@ -58,7 +63,10 @@ def _parts(found: "Inference") -> Iterator[Part]:
         f"{len(found.weights):,} draws of {len(found.doubts)} unknown conditions and facts, "
         f"of which {found.effective:.0f} count\n"
     )
-    yield table(("unknown", "before", "now, 90%"), map(_known, hypotheses(found)), left=3)
+    if rows := [_known(row) for row in hypotheses(found)]:
+        yield table(("unknown", "before", "now, 90%"), rows, left=3)
+    else:
+        yield "no condition is left unknown, and what was measured narrows no fact"
     yield ""
     shown = []
     for row in explained(found):
@@ -75,8 +83,14 @@ def _known(one: "Remaining") -> tuple[str, str, str]:
     """What it may be, before and given what was measured."""
     if one.choices:
         order = sorted(one.choices.items(), key=lambda item: -item[1])
-        now = ", ".join(f"{value} ({percent(share)})" for value, share in order)
-        return one.name, " or ".join(one.values), now
+        now = ", ".join(
+            f"{value} ({'cannot be run' if value in one.impossible else percent(share)})"
+            for value, share in order
+        )
+        before = zip(one.values, one.before, strict=True)
+        even = len(set(one.before)) == 1
+        words = [value if even else f"{value} ({percent(share)})" for value, share in before]
+        return one.name, " or ".join(words), now
     low, middle, high = one.interval
     return one.name, " to ".join(one.values), f"{middle}, from {low} to {high}"
 

@@ -155,6 +155,10 @@ def _fault(
         )
     if kind == "missing":
         missing = problem["loc"][-1]
+        if isinstance(missing, int):  # of a list of so many
+            least = f"at least {missing + 1} in it"
+            pair = "two numbers: low, high" if place and place[-1] == "range" else least
+            return Fault(place, name, expected=pair)
         return Fault((*place, missing), f"missing field '{missing}'{_inside(document, place)}")
     if kind == "union_tag_invalid":
         tag = problem["ctx"]["discriminator"].strip("'")

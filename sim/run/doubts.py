@@ -17,7 +17,7 @@ import numpy as np
 
 from ...inputs.grouping import by_key
 from ...topologies import Machine, MachineDescription, build_machine
-from ..kernel.arrays import Floats
+from ..kernel.arrays import Floats, Ints
 from ..kernel.streams import stream_key
 from ..machine.assumptions import (
     Assumption,
@@ -48,7 +48,7 @@ SPREADS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Doubt:
-    """One uncertain quantity; ``stream`` names its draws. ``choices``: each as likely, where it is
+    """One uncertain quantity; ``stream`` names its draws. ``choices``: of ``weights``, where it is
     one of a few; ``named``: by the scenario, as unknown. ``others`` are as far off as the
     ``assumption`` is, each within its own ends: instructions per cycle of all loops of a query.
     """
@@ -58,6 +58,7 @@ class Doubt:
     choices: tuple[Variant, ...] = ()
     named: bool = False
     others: tuple[Assumption, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def name(self) -> str:
@@ -75,15 +76,18 @@ class Doubt:
         return drawn(self.stream, count)
 
     def at(self, part: float) -> Mapping[Place, Any]:
-        """The settings that state its value at ``part`` of its probability; none for its own. Of a
-        few values without order between them, each is as likely.
-        """
+        """The settings that state its value at ``part`` of its probability; none for its own."""
         if self.choices:
-            return self.choices[min(int(part * len(self.choices)), len(self.choices) - 1)].settings
+            return self.choices[int(self.chosen(np.array(part)))].settings
         settings: dict[Place, Any] = {}
         for assumption in (self.assumption, *self.others):
             settings |= _at(assumption, part)
         return settings
+
+    def chosen(self, parts: Floats) -> Ints:
+        """Which of the ``choices`` it is at ``parts`` of its probability."""
+        ends = np.cumsum(self.weights)
+        return np.searchsorted(ends[:-1] / ends[-1], parts, side="right")
 
 
 def _at(assumption: Assumption, part: float) -> Mapping[Place, Any]:
@@ -157,7 +161,9 @@ def _unknown(settings: Mapping[str, Any]) -> Iterator[Doubt]:
         unit, source = split_quantity(values[0])[1], "unknown, as the scenario says"
         of = Assumption(path, "unknown", unit, source, variants[0], variants[-1], True)
         choices = tuple(variants) if unknown.choices else ()
-        yield Doubt(of, f"unknown/{path}/{values}", choices, True)
+        weights = unknown.weights or (1.0,) * len(choices)
+        stream = f"unknown/{path}/{values}{unknown.weights or ''}"
+        yield Doubt(of, stream, choices, True, weights=weights)
 
 
 def doubts_about(machine: Machine) -> Iterator[Doubt]:

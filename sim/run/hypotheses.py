@@ -1,10 +1,11 @@
 """Conditions of a run that nobody told: ``unknown`` of a scenario, and how they are written.
 
 ``unknown: {system.batch: [1, 8, 128], system.page_size: {from: 4 KiB, to: 2 MiB}}`` names any
-fields that ``--set`` takes: one of a few values, each as likely, or any between two ends, by ratio
-where both are positive. They are doubts of the scenario's predictions, drawn with the others, and
-what ``numatwin infer`` weighs by evidence. A run has the middle of them; what a setting states is
-known.
+fields of its machine, workload, system or policies: one of a few values, each as likely unless
+``{choices: [4 KiB, 2 MiB], weights: [3, 1]}`` says else, or any between two ends, by ratio where
+both are positive. They are doubts of the scenario's predictions, drawn with the others, and what
+``numatwin infer`` weighs by evidence. A run has the most likely of them, or the middle; what a
+setting states is known.
 """
 
 from typing import Annotated, Any
@@ -19,31 +20,36 @@ CHOICES_MAX = 100
 
 
 class Unknown(Strict):
-    """One of ``choices``, or between two ends; a list alone stands for choices."""
+    """One of ``choices``, as likely as ``weights`` say, or between two ends; a list is choices."""
 
     choices: Annotated[tuple[Any, ...], Field(max_length=CHOICES_MAX)] = ()
+    weights: tuple[Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)], ...] = ()
     low: Annotated[Any, Field(alias="from")] = None
     high: Annotated[Any, Field(alias="to")] = None
 
     def _fits(self) -> None:
+        given = [end for end in (self.low, self.high) if end is not None]
+        if len(self.weights) not in (0, len(self.choices)):
+            raise DescriptionError(("weights",), "expected a weight of each of the choices")
         if self.choices:
             different = {repr(value) for value in self.choices}
-            if len(different) < len(self.choices) or self.low is not None:
+            if len(different) < len(self.choices) or given:
                 raise DescriptionError((), "expected different values, or 'from' and 'to'")
             return
-        ends = in_one_unit(self.low, self.high)
+        if len(given) < 2:
+            raise DescriptionError((), "expected at least one value, or both 'from' and 'to'")
+        ends, said = in_one_unit(self.low, self.high), f"from {self.low} to {self.high}"
         if ends is None:
-            raise DescriptionError(
-                (), f"from {self.low} to {self.high}: expected two numbers of one unit"
-            )
+            raise DescriptionError((), f"{said}: expected two numbers of one unit")
         if ends[0] >= ends[1]:
-            raise DescriptionError(
-                ("to",), f"from {self.low} to {self.high}: expected the lower end first"
-            )
+            raise DescriptionError(("to",), f"{said}: expected the lower end first")
 
     @model_serializer
     def _as_written(self) -> Any:
-        return list(self.choices) if self.choices else {"from": self.low, "to": self.high}
+        if not self.choices:
+            return {"from": self.low, "to": self.high}
+        choices = list(self.choices)
+        return {"choices": choices, "weights": list(self.weights)} if self.weights else choices
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -53,6 +59,8 @@ class Unknown(Strict):
     @property
     def middle(self) -> Any:
         """What a run has."""
+        if self.weights:
+            return self.choices[self.weights.index(max(self.weights))]
         return (self.choices or (between(self.low, self.high, 0.5),))[len(self.choices) // 2]
 
 

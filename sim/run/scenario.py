@@ -68,6 +68,7 @@ BUNDLED = Path(__file__).parents[1] / "scenarios"
 CATALOGUE = Catalogue(BUNDLED, "scenario")
 
 EXTENDED_MAX = 16
+WORDS = ("name", "title", "source", "notes", "kind")  # of a part, which no run draws
 
 At = tuple[str | None, int | None, int | None]
 
@@ -323,17 +324,33 @@ def _check_unknown(
     known = changed(document, ("unknown",), None, "unknown")
     settings = [setting for setting in settings if setting.path[0] != "unknown"]
     for path, unknown in (description.unknown or {}).items():
+        place, fields = ("unknown", path), _instead(path, description)
+        if fields:
+            raise document.error(
+                place,
+                f"unknown {path}: no condition of one run",
+                expected=f"{fields}; or a scenario of each value, and numatwin compare",
+            )
         for value in unknown.values:
-            place = ("unknown", path)
             try:
                 _scenario(known, [*settings, Setting("unknown", tuple(path.split(".")), value)])
             except InputError as failure:
-                raise document.error(
-                    place,
-                    f"unknown {path}: {failure.message}",
-                    token=str(value),
-                    expected=failure.expected,
-                ) from None
+                told = f"unknown {path}: {failure.message}"
+                error = document.error(place, told, token=str(value), expected=failure.expected)
+                error.hint = failure.hint
+                raise error from None
+
+
+def _instead(path: str, description: ScenarioDescription) -> str:
+    """What may be unknown instead of ``path``, which is not drawn; '' where it is, or no field."""
+    root, *inner = path.split(".")
+    families = type(description.policies).model_fields
+    if root in ("policy", "policies") and not inner and families:
+        return " or ".join(f"policies.{family}" for family in families)
+    drawn = root in (*INNER, "system", "policies") and inner and inner[0] not in WORDS
+    if drawn or root == "scale" or root not in type(description).model_fields:
+        return ""
+    return "a field of its machine, workload, system or policies, or scale"
 
 
 def _stated(

@@ -10,6 +10,7 @@ row without any figure is a run that is thought of.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,15 +194,11 @@ def _rate(text: str, dimension: str = "rate") -> float | None:
     """Per second: a number with its unit, or a plain one of operations; None for anything else, and
     0 or less.
     """
-    try:
-        found = float(text) if dimension == "rate" else math.nan
-    except ValueError:
-        found = math.nan
-    if math.isnan(found):
-        try:
-            found = parse_quantity(text, dimension)
-        except ValueError:
-            return None
+    found = math.nan
+    with suppress(ValueError):
+        found = parse_quantity(text, dimension)
+    with suppress(ValueError):
+        found = float(text) if dimension == "rate" else found
     return found if 0.0 < found < math.inf else None
 
 
@@ -240,7 +237,7 @@ def run_of_row(
             "operation",
             f"scenario {whole.name} has no such operation",
             row.operation,
-            f"one of {', '.join(operations)}, or another --scenario",
+            f"one of {', '.join(operations)}, or another scenario",
         )
     lines = [
         f"workload.operations.{name}.share={float(name == row.operation):g}" for name in operations
