@@ -166,16 +166,16 @@ def own_runs() -> Iterator[Evidence]:
         yield from _of_cases(folder / CASES.name, folder / MACHINE_FILE, source)
 
 
-def store(folder: Path) -> None:
+def store(folder: Path, under: Path) -> None:
     """Keeps what a cross-validation of a bundled suite measured: the facts of the host's machine
     file, and of each case what it sets, the planes that predict it, and the rounds of each metric.
     """
     found = json.loads((folder / ROWS_FILE).read_text())
     if found["interrupted"]:
         raise InputError(f"{folder}: interrupted", expected="a whole cross-validation")
-    into = OWN / found["suite"]
+    into = under / found["suite"]
     path = into / MACHINE_FILE
-    into.mkdir(exist_ok=True)
+    into.mkdir(parents=True, exist_ok=True)
     facts, _, _ = (folder / MACHINE_FILE).read_text().partition("\nmeasurements:\n")
     write_text_atomically(path, facts + "\n")
     suite = load_suite(found["suite"], path, load_machine(path))
@@ -325,7 +325,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, metavar="DIR", help="keep a crossvalidate's runs")
     options = parser.parse_args()
     if options.store:
-        store(options.store)
+        store(options.store, OWN)
     if options.write:
         kinds = [options.only] if options.only else list(KINDS)
         found = [{"from": kind, **plain(row)} for kind in kinds for row in KINDS[kind]()]

@@ -194,7 +194,7 @@ def test_own_tasks_become_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_json(tmp_path / "rows.json", {"suite": "tasks", "interrupted": False, "rows": [row]})
     machine = copyfile(CATALOGUE.path("zen5-2c"), tmp_path / "machine.yaml")
     benchmark.store(tmp_path, tmp_path / "own")
-    (case,) = json.loads((tmp_path / "own" / "cases.json").read_text())
+    (case,) = json.loads((tmp_path / "own" / "tasks" / "cases.json").read_text())
     (row_of,) = benchmark._of_case(case, "flow", machine, "own")
     assert (row_of.measured, row_of.of.kind) == ((800.0, 900.0), "scan")
 
