@@ -324,7 +324,7 @@ class Search:
         self.queues = self._settled_queues()
         if near is not None:
             self.queues.go_on(near.queueing)
-        self.passing = np.ones(kinds)  # of a task's time, that in which entries pass
+        passing = np.ones(kinds)  # of a task's time, that in which entries pass
         for turn in range(OUTER_MAX):
             found = self._queues(sharing.solve(count))
             step = found - running
@@ -338,8 +338,9 @@ class Search:
             running, last = running + part * step, step
             free, self.free = self.free, self._free(running)
             change = max(np.abs(step).max(initial=0.0), np.abs(self.free - free).max(initial=0.0))
-            count[:kinds] = running * self.passing
-            if turn and change <= enough:
+            late = np.abs(self.passing - passing) > OUTER_TOLERANCE * self.passing
+            count[:kinds], passing = running * self.passing, self.passing
+            if turn and change <= enough and not late.any():
                 break
         return sharing, count, running
 

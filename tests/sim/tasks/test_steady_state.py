@@ -175,13 +175,9 @@ def test_nodes_that_are_equally_far_are_stolen_from_in_equal_parts() -> None:
 
 def memory_bound(table: int = 0, task_class: str = "scan") -> Stage:
     """A line an entry, that a worker could read in 1 ns: 16 workers would draw 1 TB/s."""
+    line = (MemoryUse("part", 1.0),)
     return hand.scan(
-        table,
-        NODES,
-        task_class=task_class,
-        instructions_ns=0.1,
-        slots=1_000.0,
-        memory=(MemoryUse("part", 1.0),),
+        table, NODES, task_class=task_class, instructions_ns=0.1, slots=1_000.0, memory=line
     )
 
 
@@ -202,6 +198,10 @@ def test_what_is_bound_by_memory_loses_where_it_is_stolen(in_memory: bool) -> No
     stolen = solve(program, stealable=frozenset({"scan"}), costs=costs).queries[0]
     bound = PEAK_LINES / (1 + 1.46 * 0.375) if in_memory else 3 * 12.5e9 * 4 / 3 / 64
     assert stolen == pytest.approx(bound / rows, rel=0.01)
+    # What a task takes besides moves no bytes.
+    slow = replace(program, scheduling=replace(program.scheduling, task_s=0.1))
+    rates = solve(slow, costs=costs)
+    assert rates.served.memory_Bps.sum() == pytest.approx(64 * rows * rates.queries[0], rel=1e-4)
 
 
 def test_tables_of_one_node_share_it_and_twice_as_much_is_done_once_one_has_moved() -> None:
