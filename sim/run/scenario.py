@@ -335,8 +335,8 @@ def _check_unknown(
             try:
                 _scenario(known, [*settings, Setting("unknown", tuple(path.split(".")), value)])
             except InputError as failure:
-                told = f"unknown {path}: {failure.message}"
-                error = document.error(place, told, token=str(value), expected=failure.expected)
+                text = f"unknown {path}: {failure.message}"
+                error = document.error(place, text, token=str(value), expected=failure.expected)
                 error.hint = failure.hint
                 raise error from None
 
